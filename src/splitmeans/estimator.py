@@ -60,7 +60,8 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
 
     Args:
         n_clusters: Number of segments, k.
-        epsilon: Total privacy loss of one user, over all parties and releases.
+        epsilon: Bound on what the server and readers of the result learn about a user, from all
+            releases of all parties; another party has a figure of its own (`privacy_`).
         delta: What probabilities may exceed that bound by; below 1 / expected_users.
         membership: How parties tell which user is in which cluster: "decoy" or "sketch".
         n_local_clusters: Clusters per party, k', or "auto".

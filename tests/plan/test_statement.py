@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import json
 import math
+import re
 from collections import Counter
 from typing import Any
 
@@ -31,6 +32,7 @@ from splitmeans.privacy.events import (
 from splitmeans.privacy.pld import epsilon_for
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOptions, Study
 from splitmeans.study.id_rules import AS_IS, IdRules
+from splitmeans.study.renewal import Renewal
 from tests.scene import keyed_study
 from tests.table.id_lists import canonical_ids
 
@@ -120,6 +122,46 @@ def test_repr_shows_the_total():
     assert text.endswith("delta 1e-05>")
 
 
+# ---- figures name their observers ----
+
+
+def figures_without_observer(statement: str) -> list[str]:
+    """Return the lines with an epsilon that name no observer and stand below no heading that does.
+
+    Assumptions compare figures of the unit itself, and notes are about the study's budget.
+    """
+    found, heading = [], ""
+    body = statement.partition("  holds if")[0]
+    for line in body.splitlines():
+        if re.fullmatch(r"  \S.*|    \S[^:]*: .*", line) and "epsilon" not in line:
+            heading = line
+        names = ("towards the server", "to a party", "the server", "readers", "another party")
+        if "epsilon " in line and not any(name in line + heading for name in names):
+            found.append(line)
+    return found
+
+
+SHAPES: dict[str, dict[str, Any]] = {
+    "decoy": {},
+    "partial": {"user_sets": "partial"},
+    "sketch": {"membership": "sketch"},
+    "series": {"renewal": Renewal(runs=3)},
+    "bounded": {"budget": Budget(epsilon=1, delta=1e-5, party_epsilon=0.5)},
+    "against collusion": {"decoy": DecoyOptions(collusion_epsilon=0.5)},
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_figure_names_its_observer(shape):
+    statement = PrivacyFacts.for_study(keyed_study(**SHAPES[shape])).statement()
+    assert "epsilon " in statement
+    assert figures_without_observer(statement) == []
+
+
+def test_a_figure_without_an_observer_is_found():
+    assert figures_without_observer("Privacy of study 'x'\n  total      epsilon 1, delta 1e-05")
+
+
 # ---- what each method must say ----
 
 
@@ -191,7 +233,10 @@ def test_what_a_machine_has_checked_is_said_of_decoys_alone_and_not_stretched(me
 @pytest.mark.parametrize("membership", ["decoy", "sketch"])
 def test_insecure_noise_shows(membership):
     report = PrivacyFacts.of(plan_of(membership), secure_noise=False)
-    assert "INSECURE TEST NOISE" in report.statement()
+    title, first = report.statement().splitlines()[:2]
+    assert title.startswith("Privacy of study")
+    assert first.strip().startswith("INSECURE TEST NOISE")
+    assert report.statement().count("INSECURE") == 1
     assert report.to_mapping()["secure_noise"] is False
     assert any("INSECURE" in caveat for caveat in report.to_mapping()["caveats"])
     assert "INSECURE" not in report_of(membership).statement()

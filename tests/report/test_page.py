@@ -210,6 +210,8 @@ def test_every_bound_is_shown_with_what_it_means(data):
             assert escape(f"{bound.case}: ") in text
             assert escape(bound.text) in text
     assert "2.72 times as likely, guesses right in 5" in text
+    assert "<dt>epsilon, server and readers</dt>" in text
+    assert "<dt>epsilon, another party</dt>" in text
     assert "times as likely in one case as in the other, plus delta" in text
     assert "warning" not in text
     assert "do not add up to the total" in text

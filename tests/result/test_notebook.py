@@ -94,7 +94,10 @@ def test_a_statement_has_the_content_of_its_text():
         assert observer.who in text
     for assumption in report.assumptions:
         assert assumption in page.texts
-    assert any(line.startswith("total epsilon 1, delta 1e-05 (budget") for line in page.texts)
+    assert any(
+        line.startswith("total epsilon 1, delta 1e-05 towards the server and")
+        for line in page.texts
+    )
 
 
 def test_warnings_stand_out():

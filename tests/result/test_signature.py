@@ -4,6 +4,7 @@
 Ed25519 key of the seed 00 01 02 ... 1f; numbers and texts in it were chosen, not measured.
 """
 
+import dataclasses
 import hashlib
 import json
 import struct
@@ -16,13 +17,17 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 from splitmeans.plan.facts import PrivacyFacts
 from splitmeans.plan.settle import make_plan
 from splitmeans.result.contents import FORMAT
+from splitmeans.result.publish import read_published
 from splitmeans.result.signed import (
     SignedFacts,
+    facts_of,
     privacy_to_compare,
     rounded_hash,
     segments_hash,
 )
+from splitmeans.study.id_rules import AS_IS
 from splitmeans.wire.identity import Identity
+from tests.result.small_result import small_message, small_study
 from tests.scene import keyed_study
 
 VECTORS = json.loads(
@@ -52,6 +57,29 @@ def test_every_fact_is_under_the_signature(field):
     other = [[[1]]] if field == "released" else vector["facts"][field] + "0"
     changed = SignedFacts(**vector["facts"] | {field: other})
     assert not changed.signed_by(key, bytes.fromhex(vector["signature"]))
+
+
+def test_every_part_of_a_result_is_among_the_facts():
+    plan = make_plan(small_study(user_sets="partial", ids=AS_IS))
+    presence = np.array([300, 200, 400])
+    message = dataclasses.replace(small_message(plan), presence=presence)
+    privacy, synopsis = PrivacyFacts.of(plan), read_published(plan, message)
+    parts = {
+        "centres": message.centres,
+        "sizes": message.sizes,
+        "presence": presence,
+        "run": "1",
+        "published_at": "2026-01-31T12:00:00Z",
+    }
+    changed = {name: f"{own}0" if isinstance(own, str) else own + 1 for name, own in parts.items()}
+    found = {facts_of(plan, privacy, synopsis, **parts).data}
+    found |= {
+        facts_of(plan, privacy, synopsis, **parts | {name: own}).data
+        for name, own in changed.items()
+    }
+    other = dataclasses.replace(synopsis, weights=synopsis.weights + 1)
+    found.add(facts_of(plan, privacy, other, **parts).data)
+    assert len(found) == 2 + len(parts)
 
 
 def test_what_is_compared_before_a_release_is_all_that_is_signed_of_privacy(monkeypatch):

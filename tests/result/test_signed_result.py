@@ -373,7 +373,7 @@ def test_a_result_that_counts_nobody_can_be_read_and_reported(tmp_path):
     page = render(build_report(result))
     assert NOBODY in page
     assert "2026-01-31T12:00:00Z" in page
-    assert "epsilon, total" in page
+    assert "epsilon, server and readers" in page
     with pytest.raises(ParameterError, match="the released counts hold no user"):
         result.segments(2)
     assert (tmp_path / "result" / "centres.csv").read_text().count("\n") == 1

@@ -24,7 +24,7 @@ def ask_for_study() -> Study:
         ),
         "expected_users": _ask("Roughly how many users, 0 to leave it open", kind=int, default=0),
         "budget": {
-            "epsilon": _ask("Epsilon: what the run may cost a user", kind=float, default=1.0),
+            "epsilon": _ask("Epsilon, towards server and readers", kind=float, default=1.0),
         },
         "parties": [],
     }

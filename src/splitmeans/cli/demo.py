@@ -45,7 +45,7 @@ app = typer.Typer(add_completion=False)
 def demo(
     output: Annotated[Path, typer.Option(help="Folder for the result.")] = Path("splitmeans-demo"),
     users: Annotated[int, typer.Option(help="Number of customers.", min=1000)] = 20_000,
-    epsilon: Annotated[float, typer.Option(help="Total privacy loss per customer.")] = 1.0,
+    epsilon: Annotated[float, typer.Option(help="Epsilon towards server and readers.")] = 1.0,
     seed: Annotated[int, typer.Option(help="Seed of the made-up customers.", min=0)] = 2026,
     quiet: Quiet = False,
 ) -> None:

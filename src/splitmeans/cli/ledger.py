@@ -70,7 +70,11 @@ def verify(home: Path = HOME_OPTION, as_json: bool = _JSON) -> None:
 @app.command()
 def limit(
     source: str = typer.Argument(help="Name of the data set, as `ledger source` declared it."),
-    epsilon: float = typer.Option(..., "--epsilon", help="What all runs on it may cost together."),
+    epsilon: float = typer.Option(
+        ...,
+        "--epsilon",
+        help="What all runs may cost together, towards server and readers.",
+    ),
     delta: float = typer.Option(..., "--delta", help="The same for delta."),
     party_epsilon: float | None = typer.Option(
         None,

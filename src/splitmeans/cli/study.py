@@ -23,6 +23,7 @@ from splitmeans.run.journal import Journal
 from splitmeans.run.own_keys import check_not_revoked
 from splitmeans.study import DEFAULT_DELTA, EVERYONE, Study
 from splitmeans.study.id_rules import ID_TYPES
+from splitmeans.study.options import TOWARDS_SERVER
 from splitmeans.study.parties import OPEN, PRIVATE
 from splitmeans.wire.identity import PublicIdentity, spoken
 from splitmeans.wire.slot import SERVER
@@ -59,10 +60,10 @@ def new(
         "--partial and --id-type.",
     ),
     epsilon: float = typer.Option(
-        1.0, help="What the run, or all runs of a series together, may cost a user."
+        1.0, help="Bound on what the server and readers learn of a user, from all runs together."
     ),
     delta: float = typer.Option(
-        DEFAULT_DELTA, help="What probabilities may exceed that bound by; below 1 / users."
+        DEFAULT_DELTA, help="Additive slack of that bound; must be below 1 / users."
     ),
     party_epsilon: float | None = typer.Option(
         None, help="Also bound what another party learns; without it `study check` says how much."
@@ -96,7 +97,7 @@ def new(
         False, "--detail", help="Parties also release how columns spread within their clusters."
     ),
     renew: int | None = typer.Option(
-        None, help="Run the study so many times as users change, all under the one epsilon."
+        None, help="Number of runs that share this budget, for data that changes over time."
     ),
     every: str | None = typer.Option(
         None, help="With --renew: about how long from one run to the next, such as '3 months'."
@@ -254,7 +255,7 @@ def show(study: Path = _FILE, as_json: bool = _JSON) -> None:
     out.print(f"ids       {describe_ids(agreed)}", markup=False)
     out.print(
         f"budget    epsilon {agreed.budget.epsilon:g}, delta {agreed.budget.delta:g} "
-        f"({agreed.membership}){describe_runs(agreed)}",
+        f"{TOWARDS_SERVER} ({agreed.membership}){describe_runs(agreed)}",
         markup=False,
     )
     out.print(f"hash      {agreed.hash}", markup=False)

@@ -9,7 +9,6 @@ from dataclasses import replace
 from splitmeans.evidence.pages import Section
 from splitmeans.evidence.sections import by_column, onlookers, participants, releases, retention
 from splitmeans.plan.facts import PrivacyFacts
-from splitmeans.privacy.accountant import cost_text
 from splitmeans.study import PartySpec, Study
 from splitmeans.wire.identity import spoken
 
@@ -210,7 +209,7 @@ def _necessity(study: Study) -> Section:
 
 def _measures(study: Study, facts: PrivacyFacts) -> Section:
     total = (
-        f"The noise is calibrated to {cost_text(facts.total)} for all messages of all "
+        f"The noise is calibrated to {facts.total_words}, for all messages of all "
         "organisations together; each organisation computes this itself and does not release "
         "anything if it is more than was agreed."
     )

@@ -10,9 +10,9 @@ from typing import Any
 from splitmeans.evidence.ledger_extract import NONE
 from splitmeans.evidence.pages import Section
 from splitmeans.evidence.sections import by_column, onlookers, participants, releases, retention
-from splitmeans.privacy.accountant import cost_text
 from splitmeans.privacy.ledger_rules import Entry
 from splitmeans.result.result import Result
+from splitmeans.study.options import TOWARDS_SERVER
 from splitmeans.wire.identity import spoken
 
 
@@ -58,7 +58,7 @@ def _summary(result: Result, *, participant: str, entries: Sequence[Entry]) -> S
         ("Charged to this organisation's ledger", ", ".join(charged) or "not charged"),
         ("Published by the server, by its clock", facts["published_at"]),
         ("Result written here", facts["written_at"]),
-        ("Total", cost_text(result.privacy.total)),
+        ("Total", result.privacy.total_words),
         ("Agreed at most", study.budget.words),
         ("Software", f"splitmeans {facts['splitmeans']}"),
     ]
@@ -80,7 +80,7 @@ def _charged(participant: str, *, entries: Sequence[Entry], spent: Any) -> Secti
         return Section(heading="What was charged", text=(f"Nothing: {NONE}.",))
     sums = [
         f"All runs on the data called {source!r} so far: epsilon {float(own['epsilon']):.4g}, "
-        f"delta {float(own['delta']):.3g}; "
+        f"delta {float(own['delta']):.3g} {TOWARDS_SERVER}; "
         + (
             "no limit is set."
             if own["limit_epsilon"] is None
@@ -96,7 +96,7 @@ def _charged(participant: str, *, entries: Sequence[Entry], spent: Any) -> Secti
             "before anything is sent and never given back; it is the whole agreed budget, also if "
             "the run needs a little less.",
         ),
-        head=("Entry", "Time", "Kind", "Data", "Released", "Cost"),
+        head=("Entry", "Time", "Kind", "Data", "Released", "Cost, towards the server and readers"),
         rows=tuple(
             (
                 str(entry.number),

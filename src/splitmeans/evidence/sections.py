@@ -95,7 +95,7 @@ def by_column(facts: PrivacyFacts) -> Section:
         text=(
             "No row, no value of a person and no identifier leaves an organisation. What leaves is "
             "listed here; random noise or invented records are added to all of it before it is "
-            "sent, and the figure epsilon below says how much they hide.",
+            "sent, and the figures below say how much they hide, and from whom.",
         ),
         head=("Organisation", "Column", "What is agreed about it", "What is sent about it"),
         rows=tuple((one.party, one.column, one.agreed, one.sent) for one in facts.columns),
@@ -111,7 +111,7 @@ def releases(facts: PrivacyFacts) -> Section:
             "sent again as it is, never recomputed. The figures of single messages do not add up "
             "to the total, which is computed for all of them together.",
         ),
-        head=("From", "What", "Would cost alone", "Called in the transcript"),
+        head=("From", "What", "Would cost alone, towards the server", "Called in the transcript"),
         rows=tuple(
             (one.party, one.means, cost_text(one.cost), one.message) for one in facts.releases
         ),
@@ -125,9 +125,8 @@ def onlookers(facts: PrivacyFacts) -> Section:
     return Section(
         heading="Who can learn what",
         text=(
-            f"{what} {cost_text(facts.total)}, computed for all messages of all organisations "
-            "together, towards the server and readers of the result. Other observers have other "
-            "figures.",
+            f"{what} {facts.total_words}, computed for all messages of all organisations together. "
+            "Other observers have other figures.",
             "Take any one person, and two cases that differ as stated: what happened, and what "
             "would have happened otherwise. An observer may know everything about all other "
             f"people. Then {MEANING}. Without looking it is 50 %.",

@@ -33,6 +33,7 @@ LEARNED_BOUNDS = (
     "expected_users, categories, and column bounds but for those that the run learns, were not "
     "chosen by looking at the data"
 )
+SEEDED_NOISE = "INSECURE TEST NOISE: the noise came from a seed, so nothing here is private."
 
 
 def assumptions_of(plan: Plan) -> Iterator[str]:
@@ -62,6 +63,8 @@ def assumptions_of(plan: Plan) -> Iterator[str]:
 def caveats_of(plan: Plan, *, secure_noise: bool) -> Iterator[str]:
     """Yield what a reader must know with the figures."""
     study = plan.study
+    if not secure_noise:
+        yield SEEDED_NOISE
     yield from study.membership_facts.caveats
     if study.counts_only:
         yield COUNTS_CAVEAT
@@ -74,5 +77,3 @@ def caveats_of(plan: Plan, *, secure_noise: bool) -> Iterator[str]:
     unused = costs.unused_budget(plan)
     if unused is not None:
         yield unused
-    if not secure_noise:
-        yield "INSECURE TEST NOISE: the noise came from a seed, so nothing here is private."

@@ -23,6 +23,7 @@ from splitmeans.privacy.events import Relation
 from splitmeans.privacy.lower_bound import epsilon_at_least
 from splitmeans.privacy.pld import flatten, gap_of
 from splitmeans.study import Budget, Study
+from splitmeans.study.options import TOWARDS_SERVER
 from splitmeans.study.plain_values import build, to_plain
 
 FORMAT = 2
@@ -165,13 +166,18 @@ class PrivacyFacts:
 
     @property
     def epsilon(self) -> float:
-        """Total epsilon."""
+        """Total epsilon, towards the server and readers of the result."""
         return self.total.epsilon
 
     @property
     def delta(self) -> float:
         """Delta of all figures."""
         return self.budget.delta
+
+    @property
+    def total_words(self) -> str:
+        """What all runs cost, and towards whom."""
+        return f"{cost_text(self.total)} {TOWARDS_SERVER}"
 
     @property
     def towards_party(self) -> tuple[str, Cost] | None:

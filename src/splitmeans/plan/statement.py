@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from splitmeans.plan.conditions import SEEDED_NOISE
 from splitmeans.plan.observers import MEANING
 from splitmeans.privacy.accountant import cost_text
 
@@ -17,6 +18,8 @@ def statement_text(facts: "PrivacyFacts") -> str:
 
 def _lines(facts: "PrivacyFacts") -> Iterator[str]:
     yield f"Privacy of study {facts.study!r} (hash {facts.study_hash[:16]})"
+    if SEEDED_NOISE in facts.caveats:  # no figure below holds
+        yield f"  {SEEDED_NOISE}"
     yield f"  unit       {facts.unit}"
     if facts.series is not None:
         yield from _series_lines(facts.series)
@@ -24,15 +27,16 @@ def _lines(facts: "PrivacyFacts") -> Iterator[str]:
     largest = facts.towards_party
     if largest is not None and largest[1].epsilon > facts.epsilon:
         yield f"  to a party {cost_text(largest[1])}: {largest[0]}, the larger figure"
-    yield f"  total      {cost_text(facts.total)} (budget {facts.budget.words})"
+    yield f"  total      {facts.total_words} (budget {facts.budget.words})"
     if facts.series is not None:
         for one in facts.series.attended:
             party = one.towards_party
             more = "" if party is None else f", {party.epsilon:.4g} towards a party"
             of = facts.series.runs
-            yield f"    in {one.runs} of {of} runs: {cost_text(one.towards_server)}{more}"
+            server = f"{cost_text(one.towards_server)} towards the server and readers"
+            yield f"    in {one.runs} of {of} runs: {server}{more}"
     each = "" if facts.series is None else " of each run"
-    yield f"  releases{each}, with what each would cost alone"
+    yield f"  releases{each}, with what each would cost alone towards the server"
     width = max(len(release.party) for release in facts.releases)
     for release in facts.releases:
         yield f"    {release.party:<{width}}  {release.what:<16} {cost_text(release.cost)}"
@@ -49,7 +53,7 @@ def _lines(facts: "PrivacyFacts") -> Iterator[str]:
             yield f"      {bound.case}: {bound.text}"
     yield "  holds if"
     yield from (f"    {assumption}" for assumption in facts.assumptions)
-    yield from (f"  NOTE: {caveat}" for caveat in facts.caveats)
+    yield from (f"  NOTE: {caveat}" for caveat in facts.caveats if caveat != SEEDED_NOISE)
 
 
 def _series_lines(series: "SeriesFacts") -> Iterator[str]:

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
 def privacy_html(facts: "PrivacyFacts") -> str:
     """Return the privacy statement, with the same content as its text."""
-    total = f"total {cost_text(facts.total)} (budget {facts.budget.words})"
+    total = f"total {facts.total_words} (budget {facts.budget.words})"
+    largest = facts.towards_party
+    party = "no guarantee" if largest is None else f"{cost_text(largest[1])}: {largest[0]}"
     releases = [(one.party, one.what, cost_text(one.cost)) for one in facts.releases]
     seen = [
         (observer.who, observer.sees, bound.case, bound.text)
@@ -19,13 +21,13 @@ def privacy_html(facts: "PrivacyFacts") -> str:
         for bound in observer.bounds
     ]
     tables = [
-        ("what was released", ("party", "release", "cost alone"), releases),
+        ("what was released", ("party", "release", "cost alone, towards the server"), releases),
         ("who can learn what", ("who", "sees", "about", "guarantee"), seen),
     ]
     return render(
         "notebook.html.jinja",
         strong=[f"Privacy of study {facts.study}"],
-        lines=[total],
+        lines=[total, f"to a party {party}"],
         notes=facts.caveats,
         tables=[
             {"caption": caption, "head": head, "rows": rows, "align": "left", "left_out": ""}

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from splitmeans.privacy.accountant import cost_text
 from splitmeans.synopsis.notebook import centres_table
 from splitmeans.templates import render
 
@@ -12,8 +11,8 @@ if TYPE_CHECKING:
 
 def result_html(result: "Result") -> str:
     """Return a result: its segments, and what it cost."""
-    total = cost_text(result.privacy.total)
-    about = f"run {result.facts['run']}; the run cost {total}; sizes are noisy estimates"
+    cost = result.privacy.total_words
+    about = f"run {result.facts['run']}; the run cost {cost}; sizes are noisy estimates"
     item = result.published
     centres = centres_table(
         item.letters, sizes=item.sizes, centres=item.centres, names=result.synopsis.feature_names

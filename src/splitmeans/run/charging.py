@@ -13,6 +13,7 @@ from splitmeans.run.notes import Note
 from splitmeans.run.records import RunKey
 from splitmeans.run.series import draw_slot
 from splitmeans.study import Study
+from splitmeans.study.options import TOWARDS_SERVER
 from splitmeans.wire.messages import PartyRelease, StageRelease, kind_of, kinds_of
 
 # What costs privacy; everything else that a party sends depends on no row.
@@ -94,7 +95,7 @@ def charge_releases(
             continue
         ledger.charge(source, cost, late=late, note=note, **facts)
         spent = f"epsilon {cost.epsilon:g}, delta {cost.delta:g}"
-        text = f"charged {spent} to source {source!r}"
+        text = f"charged {spent} to source {source!r}, {TOWARDS_SERVER}"
         figures = {"epsilon": cost.epsilon, "delta": cost.delta}
         say(Note(text, event="charged", kind=kind, **figures))
 

@@ -28,6 +28,7 @@ from splitmeans.run.notes import Note
 from splitmeans.run.post import Post
 from splitmeans.run.records import RunKey, SavedRun, kept_result
 from splitmeans.study import Study
+from splitmeans.study.options import TOWARDS_SERVER
 from splitmeans.wire.saved_result import load_result
 from splitmeans.wire.slot import SERVER
 
@@ -255,7 +256,7 @@ def draw_slot(
     if not slots.get(series_key(study.hash, facts["party"])):
         text = (
             f"charged epsilon {cost.epsilon:g}, delta {cost.delta:g} to source {source!r}, for all "
-            f"{study.n_runs} runs of the series"
+            f"{study.n_runs} runs of the series, {TOWARDS_SERVER}"
         )
         figures = {"epsilon": cost.epsilon, "delta": cost.delta}
         say(Note(text, event="charged", kind=str(facts["what"]), **figures))

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 MIN_EPSILON = 1e-100
 
+# Of whom the budget's epsilon is; every other observer has a figure of its own, or none.
+TOWARDS_SERVER = "towards the server and readers of the result"
+
 # Less of the local budget would tell nothing but noise; more would leave clusters without a place.
 MIN_DETAIL_SHARE, MAX_DETAIL_SHARE = 0.05, 0.8
 
@@ -25,10 +28,11 @@ MAX_COLLUSION_EPSILON = 50
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """The privacy loss that one user may suffer from the whole run, at all parties together.
+    """What each kind of observer may learn about one user from the whole run, at all parties.
 
     Attributes:
-        epsilon: Bound on what the server, or who sees the result, learns about a user.
+        epsilon: Bound on what the server and readers of the result learn about a user; another
+            party has a figure of its own, usually larger.
         delta: How far probabilities may exceed that bound, added to e^epsilon times; far below one
             over the number of users.
         party_epsilon: If set, also a bound on what another party learns about a user's columns

@@ -80,7 +80,7 @@ class Study:
         name: What people call the study.
         parties: Who takes part, in the order that centres and weights use.
         n_clusters: Number of segments wanted, k; 1 for a study of counts alone (`counting.py`).
-        budget: What the run may cost a user.
+        budget: What the run may cost a user, towards which observer.
         membership: How parties tell which user is in which of their clusters.
         n_local_clusters: Clusters per party, k', or "auto".
         grid: How cell weights of all parties are found.

@@ -8,7 +8,6 @@ import numpy as np
 from splitmeans._types import FloatArray
 from splitmeans.figures import number, percent, users
 from splitmeans.plan.facts import PrivacyFacts
-from splitmeans.privacy.accountant import cost_text
 from splitmeans.study import Study
 from splitmeans.synopsis.clustering import Clustering, about_found
 from splitmeans.synopsis.segments import letter
@@ -32,7 +31,7 @@ def model_html(
         synopsis, clustering = found
         lines = [
             f"fitted on {len(synopsis.party_names)} parties, about {users(synopsis.total)} users "
-            f"(noisy); {cost_text(privacy.total)}"
+            f"(noisy); {privacy.total_words}"
         ]
         notes = [about_found(len(clustering.sizes), study)]
         centres = centres_table(
