@@ -182,7 +182,7 @@ class PrivacyFacts:
     @property
     def towards_party(self) -> tuple[str, Cost] | None:
         """The largest cost towards another party, and of what; None where nothing bounds it."""
-        bounds = self.observer("party").bounds
+        bounds = [bound for one in self.observers if one.name == "party" for bound in one.bounds]
         known = [(one.case, one.cost) for one in bounds if one.cost is not None]
         return max(known, key=lambda pair: pair[1].epsilon, default=None)
 
