@@ -7,7 +7,7 @@ import pytest
 from splitmeans.membership.decoy.auto_clusters import decoy_clusters, decoy_labels
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.settle import make_plan, plan_for
-from splitmeans.study import Budget, DecoyOptions
+from splitmeans.study import Budget, DecoyOptions, IdRules
 from tests.plan.test_plan import open_study
 
 
@@ -75,3 +75,21 @@ def test_noise_is_the_same_however_many_clusters_a_label_stands_for():
     assert later.n_local_clusters == (55,) * 4
     assert later.grid_method == "many"
     assert later.events == first.events
+
+
+@pytest.mark.parametrize(
+    ("k", "users", "expected"),
+    [
+        # Of noise alone, where few segments are wanted.
+        (5, 20_000, 8),
+        # One more than segments, also above 16.
+        (20, 100_000, 21),
+        (50, 100_000, 51),
+        # Not where most cells would be noise.
+        (50, 20_000, 28),
+        (50, 2_000, 16),
+    ],
+)
+def test_partial_sets_have_a_cluster_more_than_segments_where_noise_allows(k, users, expected):
+    study = _study(4, k, user_sets="partial", ids=IdRules(type="text"))
+    assert decoy_labels(study, users) == expected
