@@ -33,7 +33,7 @@ _KEPT_STARTS = 4
 _TOLERANCE = 1e-4
 _MOST_STEPS = 300
 # A relocation must lower the loss by this share of it.
-_WORTH_IT = 2e-3
+_WORTH_IT = 1e-4
 # Gains are estimated from below and costs from above: a relocation is tried if its gain is at least
 # this part of its cost.
 _PROMISING = 0.3
